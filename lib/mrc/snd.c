@@ -169,13 +169,16 @@ static void arrive(
 
 /* The last packet that had arrived may have gone out once more, to ask for a transport ACK: any
  * word of the peer settles that. */
-static void settle_asked(struct mrc_snd *s)
+static void settle_asked(struct mrc_snd *s, uint64_t now)
 {
 	const uint16_t i = snd_place(s, s->cack);
+	const struct mrc_sent *e = &s->sent[i];
 
-	if (s->acked == s->cack || s->sent[i].state == MRC_ARRIVED)
+	if (s->acked == s->cack || e->state == MRC_ARRIVED)
 		return;
-	if (s->sent[i].state == MRC_FLIGHT)
+	mrc_doubts_came(
+		&s->doubts, s->cack, e->state == MRC_FLIGHT && now >= e->at + s->rtt.least_ns);
+	if (e->state == MRC_FLIGHT)
 		snd_leave(s, i, false);
 	else
 		snd_cut(s, i);
@@ -316,7 +319,7 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 	if (!was_sent(s, sack->cack_psn) || (!sack->probe && !was_sent(s, sack->trigger_psn)) ||
 		(bits && !was_sent(s, psn_add(sack->base_psn, 63 - __builtin_clzll(bits)))))
 		return -EINVAL;
-	settle_asked(s);
+	settle_asked(s, now);
 	if (sack->probe)
 		probe_came(s, ev, turn);
 	else if (mrc_doubts_named(&s->doubts, sack->trigger_psn, ev, sack->rtx, &at))
@@ -347,7 +350,7 @@ int mrc_snd_ack(struct mrc_snd *s, uint32_t psn, uint64_t now, struct mrc_news *
 		return -EINVAL;
 	if (psn_le(psn, s->acked))
 		return 0;
-	settle_asked(s);
+	settle_asked(s, now);
 	tell(s, psn, 0, 0, &none, now, news);
 	move_cack(s, psn, now);
 	s->acked = psn;
@@ -451,6 +454,12 @@ static bool waits_for_ack(const struct mrc_snd *s)
 	       !s->list[MRC_FLIGHT].n && !s->list[MRC_LOST].n;
 }
 
+/* When it is asked for. */
+static uint64_t ask_at(const struct mrc_snd *s)
+{
+	return waits_for_ack(s) ? snd_least(s->acked_at + wait(s), snd_tail_ask_at(s)) : UINT64_MAX;
+}
+
 static uint64_t head_at(const struct mrc_snd *s, enum mrc_sent_state state, uint64_t after)
 {
 	const uint16_t i = s->list[state].head;
@@ -478,13 +487,15 @@ uint64_t mrc_snd_deadline(const struct mrc_snd *s)
 		snd_least(head_at(s, MRC_FLIGHT, wait(s)), head_at(s, MRC_LATER, s->later_ns));
 
 	at = snd_least(at, snd_least(head_at(s, MRC_HELD, wait(s)), probe_at(s)));
-	at = snd_least(at, snd_tail_deadline(s));
-	return waits_for_ack(s) ? snd_least(at, s->acked_at + wait(s)) : at;
+	return snd_least(at, snd_least(snd_tail_deadline(s), ask_at(s)));
 }
 
 static void ask_again(struct mrc_snd *s, uint64_t now)
 {
+	struct mrc_sent *e = &s->sent[snd_place(s, s->cack)];
+
 	snd_push(s, snd_place(s, s->cack), MRC_LOST);
+	e->hurried += e->hurried < s->tail_probes;
 	s->acked_at = now;
 }
 
@@ -513,9 +524,9 @@ void mrc_snd_timer(struct mrc_snd *s, uint64_t now, bool *probe, struct mrc_news
 		lose(s, s->list[MRC_FLIGHT].head, news);
 	snd_tail_hurry(s, now);
 	snd_tail_judge(s, now, news);
-	if (waits_for_ack(s) && s->acked_at + patience <= now) {
+	if (ask_at(s) <= now) {
+		over |= s->acked_at + patience <= now;
 		ask_again(s, now);
-		over = true;
 	}
 	if (over && now >= s->try_at) {
 		count_try(s, news);

@@ -89,7 +89,7 @@ struct mrc_sent {
 	bool again;      /* was sent more than once */
 	bool asked;      /* the last time with the wish for a SACK */
 	bool missed;     /* a SACK that one sent behind it has drawn misses it */
-	uint8_t hurried; /* how often it went again on its age alone */
+	uint8_t hurried; /* how often it went again on its age alone, or to ask for an ACK */
 };
 
 struct mrc_list {
@@ -182,7 +182,8 @@ int mrc_snd_sack(struct mrc_snd *s, const struct mrc_sack *sack, int ev, uint32_
 
 /* A transport ACK of all up to psn, which have arrived then; an older one does nothing. -EINVAL as
  * above. When it is missing although all has arrived, the last packet goes again after the
- * interval: the responder answers a duplicate with its ACK. */
+ * interval, or, of a tail, as one that the peer's word was put off of (tail_again): the responder
+ * answers a duplicate with its ACK. */
 int mrc_snd_ack(struct mrc_snd *s, uint32_t psn, uint64_t now, struct mrc_news *news);
 
 /* A NACK; ev as above. SACKs may overtake one, so that its packet has been taken as lost: of a

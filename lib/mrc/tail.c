@@ -91,6 +91,16 @@ uint64_t snd_tail_deadline(const struct mrc_snd *s)
 	return snd_least(at, mrc_doubts_deadline(&s->doubts, silent_ns(s)));
 }
 
+/* The ACK is as long on its way as a word that the peer may put off. */
+uint64_t snd_tail_ask_at(const struct mrc_snd *s)
+{
+	const struct mrc_sent *e = &s->sent[snd_place(s, s->cack)];
+
+	if (!snd_is_tail(s) || !s->tail_again || e->hurried >= s->tail_probes)
+		return UINT64_MAX;
+	return s->acked_at + s->guard_ns + snd_tail_wait(s, e->hurried);
+}
+
 /* It goes again though nobody knows whether it is lost. Where no word names the first when it comes
  * there is nothing to find out by. */
 static void hurry(struct mrc_snd *s, uint16_t i)

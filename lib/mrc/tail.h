@@ -16,6 +16,9 @@ uint64_t snd_tail_wait(const struct mrc_snd *s, unsigned before);
 
 /* When the first goes again, or a doubt is over. */
 uint64_t snd_tail_deadline(const struct mrc_snd *s);
+/* All has come, and the transport ACK is missing: when the last packet is to go again to ask for it
+ * earlier than its timeout; UINT64_MAX: not. */
+uint64_t snd_tail_ask_at(const struct mrc_snd *s);
 /* Those whose time has come are among the lost. */
 void snd_tail_hurry(struct mrc_snd *s, uint64_t now);
 /* What suspects lost is lost. */

@@ -415,6 +415,7 @@ static void slow_fabric(void **state)
 	assert_true(silent > LATE);
 	news = heard(&s, 5, true, TAIL + 2 * LATE);
 	assert_int_equal(news.lost, 0);
+	assert_int_equal(mrc_snd_ack(&s, psn(0), TAIL + 2 * LATE, &news), 0);
 	assert_int_equal(mrc_snd_deadline(&s), silent);
 	at(&s, silent - 1, &news);
 	assert_int_equal(news.lost, 0);
@@ -482,6 +483,80 @@ static void repetitions_are_ambiguous(void **state)
 	test_free(q.snd.sent);
 }
 
+/* All has come, at 500, and is not acknowledged: the last of it asks, as often as the lost go
+ * again, and these are no tries; then the timeout counts. */
+static struct mrc_snd unacknowledged(unsigned few)
+{
+	struct mrc_snd s = tail_of(2, few);
+	struct mrc_sack sack = sack_of(2, 0, 1);
+	struct mrc_news news;
+
+	assert_int_equal(mrc_snd_sack(&s, &sack, 1, 0, 1000, 500, &news), 0);
+	assert_int_equal(news.arrived, 2);
+	return s;
+}
+
+static void ack_is_asked_for(void **state)
+{
+	static const unsigned after[] = {1, 2, 4, 4, 4, 4, 4, 4};
+	struct mrc_snd s = unacknowledged(FEW);
+	struct mrc_news news;
+	uint64_t now = 500;
+
+	(void)state;
+	for (unsigned i = 0; i < MRC_DFLT_tail_probes; i++) {
+		struct mrc_sack sack = sack_of(2, 0, 1);
+
+		now += GUARD + after[i] * TAIL;
+		assert_int_equal(mrc_snd_deadline(&s), now);
+		at(&s, now - 1, &news);
+		assert_int_equal(lost(&s), 0);
+		at(&s, now, &news);
+		assert_int_equal(lost(&s), 2);
+		assert_int_equal(s.tries, 0);
+		mrc_snd_again(&s, 5, now);
+		sack.rtx = true;
+		assert_int_equal(mrc_snd_sack(&s, &sack, 5, 0, 1000, now, &news), 0);
+	}
+	assert_int_equal(mrc_snd_deadline(&s), now + (1024 << 6));
+	at(&s, now + (1024 << 6), &news);
+	assert_int_equal(s.tries, 1);
+	mrc_snd_again(&s, 5, now + (1024 << 6));
+	assert_int_equal(mrc_snd_ack(&s, psn(1), now + (1024 << 6), &news), 0);
+	assert_true(news.acked);
+	assert_int_equal(mrc_snd_deadline(&s), UINT64_MAX);
+	test_free(s.sent);
+	s = unacknowledged(0);
+	assert_int_equal(mrc_snd_deadline(&s), 500 + (1024 << 6));
+	test_free(s.sent);
+}
+
+/* Of two that asked the second is answered, and the first never: its path has lost it. If the word
+ * comes sooner than the second can have drawn it, the first has. */
+static void unanswered_is_guilty(void **state)
+{
+	const uint64_t asked = 500 + GUARD + TAIL;
+	struct mrc_news news;
+
+	(void)state;
+	for (unsigned slow = 0; slow < 2; slow++) {
+		struct mrc_snd s = unacknowledged(FEW);
+
+		mrc_snd_rtt(&s, TAIL);
+		at(&s, mrc_snd_deadline(&s), &news);
+		mrc_snd_again(&s, 5, asked);
+		at(&s, mrc_snd_deadline(&s), &news);
+		assert_int_equal(lost(&s), 2);
+		mrc_snd_again(&s, 6, asked + 2 * TAIL);
+		assert_int_equal(mrc_snd_ack(&s, psn(1), asked + 3 * TAIL - slow, &news), 0);
+		assert_int_equal(news.lost, 0);
+		at(&s, asked + 100 * LATE, &news);
+		assert_int_equal(news.lost, !slow);
+		assert_int_equal(news.bad_ev[0], slow ? 0 : 1 << 5);
+		test_free(s.sent);
+	}
+}
+
 int run_tail_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +578,8 @@ int run_tail_tests(void)
 		cmocka_unit_test(unasked_wait),
 		cmocka_unit_test(unnamed_is_innocent),
 		cmocka_unit_test(missed_do_not_wait),
+		cmocka_unit_test(ack_is_asked_for),
+		cmocka_unit_test(unanswered_is_guilty),
 	};
 
 	return cmocka_run_group_tests_name("tail", tests, NULL, NULL);
