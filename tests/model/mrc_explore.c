@@ -12,7 +12,7 @@
 #include "tests/model/intern.h"
 #include "tests/model/mrc_pair.h"
 
-enum { DEEPEST = 400, SEEN = 1 << 24, FIELDS = 6 };
+enum { DEEPEST = 400, SEEN = 1 << 24, FIELDS = 7 };
 
 /* A state on the way to the present one: as it was, what could happen, what of it is tried now. */
 struct level {
@@ -159,19 +159,21 @@ static int parse_messages(const char *text, struct mrc_m_config *c)
 
 static int parse(const char *const *arg, struct mrc_m_config *c)
 {
-	unsigned *const number[FIELDS - 1] = {
-		&c->losses, &c->trims, &c->twice, &c->early, &c->min_active};
+	const struct {
+		unsigned *to, most;
+	} number[FIELDS - 1] = {{&c->losses, 3}, {&c->trims, 3}, {&c->twice, 3}, {&c->early, 3},
+		{&c->min_active, 2}, {&c->tail_again, 8}};
 
 	memset(c, 0, sizeof(*c));
 	for (unsigned i = 0; i < FIELDS - 1; i++) {
 		char *end;
 		const unsigned long v = strtoul(arg[1 + i], &end, 10);
 
-		if (*end || end == arg[1 + i] || v > 3)
+		if (*end || end == arg[1 + i] || v > number[i].most)
 			return -EINVAL;
-		*number[i] = (unsigned)v;
+		*number[i].to = (unsigned)v;
 	}
-	return c->min_active > 2 ? -EINVAL : parse_messages(arg[0], c);
+	return parse_messages(arg[0], c);
 }
 
 static void print_path(const char *wrong, unsigned depth)
@@ -182,10 +184,13 @@ static void print_path(const char *wrong, unsigned depth)
 }
 
 static const char usage[] =
-	"usage: incline-model-mrc MESSAGES LOSSES TRIMS TWICE EARLY MIN_ACTIVE ...\n"
+	"usage: incline-model-mrc MESSAGES LOSSES TRIMS TWICE EARLY MIN_ACTIVE TAIL_AGAIN\n"
+	"                         ...\n"
 	"       incline-model-mrc-bugs\n"
 	"MESSAGES: packets of each, 'i' behind for an immediate; the other end's behind '/':\n"
-	"2,1i/1. Budgets are 0 to 3, early timers too; MIN_ACTIVE: 0 to 2 of 3 paths.\n"
+	"2,1i/1. Budgets are 0 to 3, early timers too; MIN_ACTIVE: 0 to 2 of 3 paths;\n"
+	"TAIL_AGAIN: 0 to 8, and at most so many packets go again on their age, of more a probe "
+	"asks.\n"
 	"incline-model-mrc-bugs puts bugs into lib/mrc, which must be found.\n";
 
 static int check_all(int argc, char **argv)
@@ -200,9 +205,9 @@ static int check_all(int argc, char **argv)
 			return 2;
 		}
 		wrong = run(&c, &depth);
-		printf("%s, %u lost, %u cut, %u twice, %u early, min_active %u: %s: %lu states, "
-		       "%lu steps, %lu ends, at most %u steps\n",
-			argv[i], c.losses, c.trims, c.twice, c.early, c.min_active,
+		printf("%s, %u lost, %u cut, %u twice, %u early, min_active %u, tail_again %u: %s: "
+		       "%lu states, %lu steps, %lu ends, at most %u steps\n",
+			argv[i], c.losses, c.trims, c.twice, c.early, c.min_active, c.tail_again,
 			wrong ? "wrong" : "complete, ok", n_seen, n_steps, n_ends, deepest + 1);
 		fflush(stdout);
 		if (wrong) {
@@ -229,7 +234,7 @@ static const struct {
 
 static int find_all(void)
 {
-	static const char *const config[] = {"2i,1i", "2", "1", "1", "0", "2"};
+	static const char *const config[] = {"2i,1i", "2", "1", "1", "0", "2", "8"};
 	struct mrc_m_config c;
 	unsigned depth = 0, missed = 0;
 

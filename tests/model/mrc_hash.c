@@ -11,7 +11,11 @@
 #include "tests/model/intern.h"
 #include "tests/model/mrc_pair.h"
 
-enum { PROBES = MRC_PROBES_OUT, TURNS = MRC_M_MESSAGES * MRC_M_PACKETS + MRC_DOUBTS + PROBES };
+enum {
+	LONG_RTTS = 64,
+	PROBES = MRC_PROBES_OUT,
+	TURNS = MRC_M_MESSAGES * MRC_M_PACKETS + MRC_DOUBTS + PROBES
+};
 
 /* A requestor, and what is about that concerns it. */
 struct view {
@@ -173,15 +177,27 @@ static unsigned units_place(const struct view *v, uint32_t units)
 
 /* ---- the requestor ---- */
 
+/* How long a path has been bad: which of them the longest, and whether for as long as evset.c wants
+ * before it takes its turn, which is less than LONG. */
+static uint64_t bad_for(const struct mrc_evset *s, const struct mrc_ev *e)
+{
+	const uint64_t most = LONG_RTTS * s->base_rtt_ns;
+	uint64_t before = 0;
+
+	for (unsigned i = 0; i < MRC_M_EVS; i++)
+		before += s->ev[i].state == MRC_EV_BAD && s->ev[i].bad_since < e->bad_since;
+	return before << 48 | snd_least(ago(e->bad_since), most);
+}
+
 /* No mark but of packets that were trimmed, at most three: too few to go to a backup for. */
-static uint64_t hash_path(uint64_t h, const struct mrc_ev *e)
+static uint64_t hash_path(uint64_t h, const struct mrc_evset *s, const struct mrc_ev *e)
 {
 	h = number(h, e->state | e->active << 8 | e->probing << 9 | e->successes << 16);
 	if (e->state == MRC_EV_SKIP)
 		h = number(h, e->skip_until > mrc_m.now ? ago(e->skip_until) : 0);
 	if (e->state != MRC_EV_BAD)
 		return h;
-	return number(number(number(h, ago(e->bad_since)), ago(e->probe_at)), e->probe_wait);
+	return number(number(number(h, bad_for(s, e)), ago(e->probe_at)), e->probe_wait);
 }
 
 static uint64_t hash_paths(uint64_t h, const struct mrc_evset *s)
@@ -189,7 +205,7 @@ static uint64_t hash_paths(uint64_t h, const struct mrc_evset *s)
 	h = number(number(h, s->turn), s->random);
 	h = number(h, s->next_probe > mrc_m.now ? ago(s->next_probe) : 0);
 	for (unsigned i = 0; i < MRC_M_EVS; i++)
-		h = hash_path(h, &s->ev[i]);
+		h = hash_path(h, s, &s->ev[i]);
 	for (unsigned p = 0; p < MRC_M_PLANES; p++)
 		h = add(h, &s->ring[p], offsetof(__typeof__(s->ring[0]), index) + s->ring[p].n);
 	return h;
@@ -242,12 +258,13 @@ static uint64_t hash_rtt(uint64_t h, const struct mrc_rtt *r)
 	return number(number(number(h, r->ns), r->off_ns), r->least_ns);
 }
 
-/* Counts from the oldest packet on its way if that is later, and that only becomes later. */
-static uint64_t probed_ago(const struct mrc_snd *s)
+/* Of a time that counts only if it is later than that of the oldest packet on its way, which only
+ * becomes later. */
+static uint64_t since(const struct mrc_snd *s, uint64_t at)
 {
 	const uint16_t i = s->list[MRC_FLIGHT].head;
 
-	return i != SND_NONE && s->probed_at > s->sent[i].at ? ago(s->probed_at) + 1 : 0;
+	return i != SND_NONE && at > s->sent[i].at ? ago(at) + 1 : 0;
 }
 
 static uint64_t hash_snd(uint64_t h, const struct view *v)
@@ -256,9 +273,10 @@ static uint64_t hash_snd(uint64_t h, const struct view *v)
 
 	h = number(number(number(h, s->next), s->cack), s->acked);
 	h = number(h, s->window | (uint64_t)s->dry << 32);
-	h = number(number(number(h, s->tries), s->probed), probed_ago(s));
-	h = number(h, s->dry ? 0 : ago(s->heard_at));
+	h = number(number(number(h, s->tries), s->probed), since(s, s->probed_at));
+	h = number(h, s->dry ? 0 : since(s, s->heard_at));
 	h = number(h, s->acked == s->cack ? 0 : ago(s->acked_at)); /* waits_for_ack */
+	h = number(h, s->try_at > mrc_m.now ? ago(s->try_at) : 0);
 	h = number(h, units_place(v, s->told_units));
 	for (unsigned i = 0; i < MRC_N_SENT_STATES; i++)
 		h = number(h, s->list[i].head);

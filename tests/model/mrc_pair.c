@@ -272,7 +272,7 @@ static void open_end(struct mrc_m_end *e)
 						   .late_ns = 4 * BASE_RTT,
 						   .guard_ns = BASE_RTT,
 						   .tail_rtts = 1,
-						   .tail_again = 8},
+						   .tail_again = (uint8_t)mrc_m.c.tail_again},
 		.pmtu = MRC_M_PMTU,
 		.messages = MRC_M_MESSAGES,
 		.max_wimm = 2,

@@ -30,7 +30,7 @@ struct mrc_m_config {
 	unsigned n[2];
 	struct mrc_m_message message[2][MRC_M_MESSAGES];
 	unsigned losses, trims, twice, early; /* budgets; early: timers while packets are about */
-	unsigned min_active;
+	unsigned min_active, tail_again;
 };
 
 struct mrc_m_queue {
