@@ -373,7 +373,7 @@ bool real_may_time_out(const struct real_host *h)
 	struct rnic_qp_stats stats;
 
 	rnic_qp_stats(h->qp, &stats);
-	return stats.retries > 1;
+	return stats.retries > 1 && rc_of(h->qp)->req.retry_at != UINT64_MAX;
 }
 
 bool real_sends(struct real_host *h)

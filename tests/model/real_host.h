@@ -48,7 +48,8 @@ void real_reset(struct real_host *h);
  * message begins. CommLib posts when it wants to, and is never without a receive. */
 void real_step(
 	struct real_host *h, enum mc_event ev, uint32_t frame, bool post, struct real_out *out);
-/* May it let its timer fire once more before it gives up? */
+/* May its timer fire now, which runs once something has left that asks for an answer, and once more
+ * before it gives up? The model may let it fire earlier. */
 bool real_may_time_out(const struct real_host *h);
 /* Does it send anything by itself now? What comes out is gone. */
 bool real_sends(struct real_host *h);
