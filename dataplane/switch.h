@@ -80,6 +80,7 @@ struct sw_port {
 	uint8_t mac[6];
 	uint16_t mtu;
 	bool link;
+	uint32_t mbps; /* of a NIC's link; 0: nobody knows */
 	uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, tx_drops;
 	/* Lost by the driver before the switch saw them: its queue was full, the frame was bad, no
 	 * buffer was left. */

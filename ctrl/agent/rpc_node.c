@@ -35,6 +35,8 @@ static json_t *ports_json(struct sw *sw)
 		row = json_pack("{s:o,s:s,s:i,s:s}", "name", rpc_text(p.name), "mac",
 			wire_mac_format(p.mac, mac, sizeof(mac)), "mtu", (int)p.mtu, "link",
 			p.link ? "up" : "down");
+		if (p.mbps)
+			json_object_set_new(row, "mbps", json_integer(p.mbps));
 		lldp = json_array();
 		while (sw_lldp_get(sw, i, &at, &info) == 0)
 			json_array_append_new(lldp, lldp_json(&info, "port"));

@@ -19,6 +19,8 @@
 
 #include "ctrl/manager/discover.h"
 
+enum { MAX_MBPS = 10000000 }; /* that a file may have */
+
 bool mg_is_learnt(const struct manager *m, unsigned link)
 {
 	return link >= m->file_ports;
@@ -87,6 +89,7 @@ static void keep(struct manager *m, const struct mgr_link *l, bool there)
 	const char *a = node_at(m, l->node[end])->name, *b = node_at(m, l->node[!end])->name;
 	const char *ap = mgr_graph_port(m->g, l->port[end])->name,
 		   *bp = mgr_graph_port(m->g, l->port[!end])->name;
+	const uint64_t bps = mgr_graph_port(m->g, l->port[end])->bps;
 	json_t *row = NULL, *chassis = json_object_get(m->host_chassis, b);
 	char key[2 * MGR_NAME_LEN + 8];
 
@@ -95,13 +98,32 @@ static void keep(struct manager *m, const struct mgr_link *l, bool there)
 			"host", is_host(m, l->node[!end]));
 	if (row && chassis)
 		json_object_set(row, "chassis", chassis);
+	if (row && bps != m->learnt_bps)
+		json_object_set_new(row, "mbps", json_integer((json_int_t)(bps / 1000000)));
 	snprintf(key, sizeof(key), "link/%s/%s", a, ap);
 	mg_keep_learnt(m, key, row);
 }
 
-static int add_port(struct manager *m, unsigned node, const char *name)
+static uint64_t said_bps(const struct mg_switch *s, const char *port)
 {
-	struct mgr_port port = {.bps = m->learnt_bps, .up = is_host(m, node)};
+	const json_int_t mbps = s ? json_integer_value(json_object_get(s->mbps, port)) : 0;
+
+	return mbps > 0 && mbps <= MAX_MBPS ? (uint64_t)mbps * 1000000 : 0;
+}
+
+/* What the ports of switches at its ends say, the slower one's; none does: as configured. */
+static uint64_t bps_of(const struct manager *m, const struct mg_switch *s, const char *port,
+	const struct mg_switch *far, const char *its_port)
+{
+	const uint64_t here = said_bps(s, port), there = said_bps(far, its_port);
+	const uint64_t least = here && (!there || here < there) ? here : there;
+
+	return least ? least : m->learnt_bps;
+}
+
+static int add_port(struct manager *m, unsigned node, const char *name, uint64_t bps)
+{
+	struct mgr_port port = {.bps = bps, .up = is_host(m, node)};
 	const int rc = mgr_graph_link_bound(m->g) < MG_MAX_PORTS ? 0 : -ENOSPC;
 
 	snprintf(port.name, sizeof(port.name), "%s", name);
@@ -109,13 +131,14 @@ static int add_port(struct manager *m, unsigned node, const char *name)
 }
 
 /* From switch a to b, whose ports are free. */
-static bool add_link(struct manager *m, unsigned a, const char *ap, unsigned b, const char *bp)
+static bool add_link(
+	struct manager *m, unsigned a, const char *ap, unsigned b, const char *bp, uint64_t bps)
 {
 	char an[MGR_NAME_LEN], bn[MGR_NAME_LEN];
 
 	memcpy(an, node_at(m, a)->name, sizeof(an));
 	memcpy(bn, node_at(m, b)->name, sizeof(bn));
-	return add_port(m, a, ap) >= 0 && add_port(m, b, bp) >= 0 &&
+	return add_port(m, a, ap, bps) >= 0 && add_port(m, b, bp, bps) >= 0 &&
 	       mgr_graph_claim(m->g, a, ap, bn, bp) >= 0 &&
 	       mgr_graph_claim(m->g, b, bp, an, ap) >= 0;
 }
@@ -225,7 +248,9 @@ static void learn(struct manager *m, struct mg_switch *s, const char *port, unsi
 	}
 	if (is_new && !may_name(s, port, name, true))
 		return;
-	if (!add_link(m, s->node, port, node, its_port) || mg_link_at(m, s->node, port, &l) < 0) {
+	if (!add_link(m, s->node, port, node, its_port,
+		    bps_of(m, s, port, mg_switch_of(m, node), its_port)) ||
+		mg_link_at(m, s->node, port, &l) < 0) {
 		mg_refuse(s, port, "hears %s:%s by LLDP: no room for another link", name, its_port);
 		return;
 	}
@@ -365,12 +390,15 @@ void mg_discover_hello(struct manager *m, struct mg_switch *s, const json_t *hel
 	if (!m->discover || !(s->at_ports = json_object()))
 		return;
 	s->refused = json_object();
+	s->mbps = json_object();
 	s->ips = mg_addresses_read(m, json_object_get(hello, "neighbours"));
 	json_array_foreach(json_object_get(hello, "ports"), i, row)
 	{
 		const char *port = rpc_string(row, "name");
 		json_t *list = json_object_get(row, "lldp");
 
+		if (fits(port) && json_object_get(row, "mbps"))
+			json_object_set(s->mbps, port, json_object_get(row, "mbps"));
 		if (fits(port) && json_is_array(list))
 			json_object_set(s->at_ports, port, list);
 	}
@@ -388,7 +416,8 @@ void mg_discover_deaf(struct mg_switch *s)
 	json_decref(s->at_ports);
 	json_decref(s->ips);
 	json_decref(s->refused);
-	s->at_ports = s->ips = s->refused = NULL;
+	json_decref(s->mbps);
+	s->at_ports = s->ips = s->refused = s->mbps = NULL;
 }
 
 /* ---- over a restart ---- */
@@ -399,6 +428,7 @@ static bool restore_link(struct manager *m, const json_t *row)
 	const char *a = rpc_string(row, "a"), *b = rpc_string(row, "b"),
 		   *ap = rpc_string(row, "a_port"), *bp = rpc_string(row, "b_port");
 	struct mgr_node host = {.kind = MGR_HOST, .up = true};
+	const json_int_t mbps = rpc_int(row, "mbps", 0);
 	int at = mgr_graph_find(m->g, a), to = mgr_graph_find(m->g, b);
 	struct mgr_link l;
 
@@ -411,7 +441,8 @@ static bool restore_link(struct manager *m, const json_t *row)
 		is_host(m, (unsigned)to) != rpc_bool(row, "host", false) ||
 		mg_link_at(m, (unsigned)at, ap, &l) >= 0 ||
 		mg_link_at(m, (unsigned)to, bp, &l) >= 0 ||
-		!add_link(m, (unsigned)at, ap, (unsigned)to, bp))
+		!add_link(m, (unsigned)at, ap, (unsigned)to, bp,
+			mbps > 0 && mbps <= MAX_MBPS ? (uint64_t)mbps * 1000000 : m->learnt_bps))
 		return false;
 	if (rpc_string(row, "chassis"))
 		json_object_set(m->host_chassis, b, json_object_get(row, "chassis"));

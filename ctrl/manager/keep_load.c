@@ -71,7 +71,8 @@ static const struct ctl_field link_fields[] = {
 	{"a_port", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1},
 	{"b", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1},
 	{"b_port", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1},
-	{"host", CTL_BOOL, .required = true}, {"chassis", CTL_STRING, .min = 1, .max = 63}, {0}};
+	{"host", CTL_BOOL, .required = true}, {"chassis", CTL_STRING, .min = 1, .max = 63},
+	{"mbps", CTL_INT, .min = 1, .max = 10000000}, {0}};
 
 static const struct ctl_field host_fields[] = {
 	{"name", CTL_STRING, .required = true, .min = 1, .max = MGR_NAME_LEN - 1}, {0}};

@@ -41,6 +41,7 @@ struct mg_switch {
 	/* With discover, while it is known: whom each port hears, addresses of neighbours there,
 	 * and why something that is heard there is not learnt, a sentence. */
 	json_t *at_ports, *ips, *refused;
+	json_t *mbps;                   /* of ports that say it, likewise */
 	uint64_t block[MGR_MAX_BLOCKS]; /* sizes of the book's blocks there, as written down */
 	json_t *named, *numbered;       /* by port how many names, and addresses, it has taught */
 	unsigned n_names;               /* hosts and addresses that it has taught */

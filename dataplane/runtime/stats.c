@@ -80,6 +80,7 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *out)
 		.id = port->id,
 		.mtu = (uint16_t)port_mtu(port),
 		.link = port_link_up(port),
+		.mbps = port_mbps(port),
 		.rx_missed = s.imissed,
 		.rx_errors = s.ierrors,
 		.rx_nombuf = s.rx_nombuf,

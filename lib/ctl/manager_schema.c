@@ -99,7 +99,8 @@ static const struct ctl_field config_fields[] = {
 		.help = "hosts and links that are not listed are learnt from whom switches hear by "
 			"LLDP; default false: there are none, and both lists are required"},
 	{"discover_mbps", CTL_INT, .min = 1, .max = 10000000, .dflt = "100000",
-		.help = "megabits per second, each way, of links that are learnt"},
+		.help = "megabits per second, each way, of links that are learnt, whose ports do "
+			"not say"},
 	{"hosts", CTL_LIST, .item = CTL_OBJECT, .fields = host_config, .min = 1, .max = 8192,
 		.help = "of the fabric"},
 	{"links", CTL_LIST, .item = CTL_OBJECT, .fields = link_config, .min = 1, .max = 65536,

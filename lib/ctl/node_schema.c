@@ -32,6 +32,9 @@ static const struct ctl_field hello_ports[] = {
 	{"mac", CTL_STRING, .required = true, .help = "MAC address"},
 	{"mtu", CTL_INT, .required = true, .help = "largest IP packet, bytes"},
 	{"link", CTL_STRING, .required = true, .help = "up or down"},
+	{"mbps", CTL_INT,
+		.help = "of a NIC's link, megabits per second; absent: it is down, or the port is "
+			"no NIC"},
 	{"lldp", CTL_LIST, .item = CTL_OBJECT, .fields = hello_lldp,
 		.help = "who is at its other end, as LLDP tells it; absent: nobody, or that is "
 			"off"},

@@ -139,6 +139,21 @@ bool port_link_up(const struct port *port)
 	return up;
 }
 
+unsigned port_mbps(const struct port *port)
+{
+	struct rte_eth_link link = {0};
+	unsigned mbps = 0;
+
+	if (strcmp(port->config.type, "pci") != 0)
+		return 0;
+	port_burst_begin();
+	if (link_is_up(port) && rte_eth_link_get_nowait(port->id, &link) == 0 &&
+		link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+		mbps = link.link_speed;
+	port_burst_end();
+	return mbps;
+}
+
 int port_driver_stats(const struct port *port, struct rte_eth_stats *stats)
 {
 	int rc = -EAGAIN;

@@ -142,6 +142,9 @@ int port_open(const struct port_config *config, struct rte_mempool *pool, unsign
 	struct port *port, char err[PORT_ERR_LEN]);
 void port_close(struct port *port);
 bool port_link_up(const struct port *port);
+/* Megabits per second of a NIC's link. 0: it is down, or does not say, or the port is no NIC: what
+ * drivers of others say is made up. */
+unsigned port_mbps(const struct port *port);
 struct rte_eth_stats; /* rte_ethdev.h */
 /* rte_eth_stats_get; -EAGAIN, and all zero, while the port is connected again. */
 int port_driver_stats(const struct port *port, struct rte_eth_stats *stats);

@@ -177,6 +177,7 @@ int sw_port_get(struct sw *sw, unsigned i, struct sw_port *port)
 		.mac = {2, 0, 0, 0, 1, (uint8_t)i},
 		.mtu = 4200,
 		.link = i == 0 && !(sw && sw->unplugged),
+		.mbps = sw && i == 0 ? sw->mbps : 0,
 		.rx_packets = 10 + i,
 		.rx_bytes = 1ULL << (50 + 10 * (i & 1))};
 	if (sw && sw->n_ports)

@@ -34,6 +34,7 @@ struct sw {
 	uint64_t drops[3];
 	bool unplugged;             /* no port has a link, else the first has one */
 	unsigned n_ports;           /* 0: two; else so many, all with a link */
+	uint32_t mbps;              /* of the first port, 0: it does not say */
 	uint64_t cut;               /* but these, a bit each */
 	char chassis[SW_LLDP_TEXT]; /* that it says by LLDP, "": that is off; and who is heard */
 	struct sw_lldp_info heard[SW_MAX_PORTS];

@@ -61,8 +61,13 @@ static void test_hello(void **state)
 	assert_int_equal(json_array_size(json_object_get(h, "ports")), 2);
 	assert_int_equal(json_integer_value(json_object_get(h, "groups")), 0);
 	expect_json(json_incref(json_object_get(h, "workers")), "[{},{'cpu':3,'socket':0}]");
+	assert_null(json_object_get(json_array_get(json_object_get(h, "ports"), 0), "mbps"));
 	json_decref(h);
+	f->sw->mbps = 25000;
 	again = call_ok(f, "node.hello", NULL);
+	expect_json(json_incref(json_object_get(
+			    json_array_get(json_object_get(again, "ports"), 0), "mbps")),
+		"25000");
 	assert_string_equal(json_string_value(json_object_get(again, "boot")), boot);
 	json_decref(again);
 	/* Another start, another number. */

@@ -67,6 +67,57 @@ static void the_rest(void **state)
 	dw_start_jobs();
 }
 
+static int64_t mbps_at(const char *switch_, const char *port)
+{
+	json_t *t = world_ask(&dw, "topology.get", NULL), *row;
+	int64_t mbps = -1;
+	size_t i;
+
+	json_array_foreach(json_object_get(t, "links"), i, row)
+	{
+		const bool a = !strcmp(rpc_string(row, "a"), switch_);
+
+		if ((a || !strcmp(rpc_string(row, "b"), switch_)) &&
+			!strcmp(rpc_string(row, a ? "a_port" : "b_port"), port))
+			mbps = rpc_int(row, "mbps", 0);
+	}
+	json_decref(t);
+	return mbps;
+}
+
+/* NICs: p0 of leaf 0, its far end at spine 0, which is slower, and p3, towards a host. */
+static void with_speeds(unsigned i, json_t *hello)
+{
+	json_t *ports = json_object_get(hello, "ports");
+
+	if (i == 0) {
+		json_object_set_new(json_array_get(ports, 0), "mbps", json_integer(400000));
+		json_object_set_new(json_array_get(ports, 3), "mbps", json_integer(25000));
+		json_object_set_new(json_array_get(ports, 4), "mbps", json_string("fast"));
+	}
+	if (i == LEAVES)
+		json_object_set_new(json_array_get(ports, 0), "mbps", json_integer(200000));
+}
+
+/* Who knows how fast a link is says so; that outlives the manager, too. */
+static void speeds(void **state)
+{
+	(void)state;
+	dw_changes_hello = with_speeds;
+	dw_cable_switches();
+	dw_cable_hosts();
+	for (unsigned again = 0; again < 2; again++) {
+		world_pass(&dw, 2 * HELLO_MS);
+		assert_int_equal(mbps_at("leaf0", "p0"), 200000);
+		assert_int_equal(mbps_at("leaf0", "p3"), 25000);
+		assert_int_equal(mbps_at("leaf0", "p4"), 10000);
+		assert_int_equal(mbps_at("leaf1", "p0"), 10000);
+		dw_changes_hello = NULL;
+		world_kill_manager(&dw);
+		world_start_manager(&dw);
+	}
+}
+
 /* What one end hears alone is no link: anybody on a host could have said it. */
 static void one_end(void **state)
 {
@@ -242,7 +293,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, dw_setup, dw_teardown)
 	const struct CMUnitTest tests[] = {T(all_of_it), T(the_rest), T(one_end), T(no_hosts),
-		T(goes_on), T(exchanged), T(moves), T(not_asked), T(file_is_all)};
+		T(goes_on), T(speeds), T(exchanged), T(moves), T(not_asked), T(file_is_all)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) + dw_refused_tests();
 }
