@@ -19,6 +19,7 @@ enum {
 	SLEEP_UNUSED_US = 1000, /* no queue pair */
 	POLL_GAP_NS = 20000,    /* who polls polls again by then, or is at something else */
 	STAY_NS = 10000000,     /* of the thread, after it was missed */
+	ABSENT_NS = 1000000,    /* without a turn, and who polls has no processor */
 	EMPTY_YIELD = 64,       /* polls in vain before yielding */
 	DRAIN_TURNS = 16,       /* at the end, for the last acknowledgements */
 	TURNS = 16,             /* of a caller, one after another, while doorbells ring */
@@ -220,13 +221,17 @@ unsigned iv_max_sleep_us(const struct iv_dev *dev)
 }
 
 /* Somebody else does the thread's work: by the hands of a program that polls a CQ. One that polls
- * memory, perhaps between two polls, is not there. */
+ * memory, perhaps between two polls, is not there; nor is one that has yielded its processor and
+ * does not get it back. */
 static bool others_poll(const struct iv_dev *dev, uint64_t now)
 {
+	const uint64_t polled = atomic_load_explicit(&dev->polled_ns, memory_order_relaxed),
+		       turned = atomic_load_explicit(&dev->turn_ns, memory_order_relaxed);
+
 	return dev->idle == PORT_IDLE_SLEEP &&
-	       (atomic_load_explicit(&dev->polling, memory_order_relaxed) > 0 ||
-		       atomic_load_explicit(&dev->polled_ns, memory_order_relaxed) + POLL_GAP_NS >
-			       now);
+	       ((atomic_load_explicit(&dev->polling, memory_order_relaxed) > 0 &&
+			turned + ABSENT_NS > now) ||
+		       polled + POLL_GAP_NS > now);
 }
 
 static void *thread_main(void *arg)

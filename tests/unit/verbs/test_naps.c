@@ -126,11 +126,29 @@ static uint64_t now_of(void *port)
 	return ticks ? clock_ns += us : clock_ns;
 }
 
+/* Of who polls in vain: he yields, and gets his processor back when the thread has had its turn. */
+static uint64_t off_until;
+
+static void idle(void *port)
+{
+	(void)port;
+	if (off_until) {
+		arriving = 1;
+		assert_int_equal(step_at(clock_ns + 900 * us), 100);
+		assert_int_equal(arriving, 1);
+		ticks = true;
+		assert_int_equal(step_at(off_until), YIELD);
+		ticks = false;
+		assert_int_equal(arriving, 0);
+	}
+}
+
 static const struct verbs_port_ops quiet_port = {.rx_burst = rx_burst,
 	.rx_free = rx_free,
 	.tx_room = tx_room,
 	.tx = tx,
 	.tx_flush = tx_flush,
+	.idle = idle,
 	.now = now_of};
 
 static struct ibv_context *device;
@@ -254,6 +272,18 @@ static void memory_is_waited_for(void **state)
 	assert_int_equal(step_at(now + 100 * us), 200);
 }
 
+/* Who polls and has no processor does nobody's work. */
+static void poller_without_a_processor(void **state)
+{
+	const uint64_t now = begin + 10 * second;
+
+	(void)state;
+	assert_int_equal(step_at(now), 1000);
+	off_until = now + 1001 * us;
+	poll_in_vain(now);
+	off_until = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +291,7 @@ int main(void)
 		T(naps_grow),
 		T(polling_is_work),
 		T(memory_is_waited_for),
+		T(poller_without_a_processor),
 #undef T
 	};
 
