@@ -45,8 +45,8 @@ struct prefix6 {
 	struct rte_fib6 *trie; /* NULL: the hash table */
 	uint16_t none;         /* the default route's, if there is one */
 	unsigned shift, n_lengths;
-	uint32_t last;            /* slot */
-	struct halves multiplier; /* random and odd (Dietzfelbinger's multiply-shift) */
+	uint32_t last;        /* slot */
+	struct halves secret; /* random: nobody can choose what lies together */
 	struct slot *slot;
 	struct length length[PREFIX6_BITS]; /* the longest first */
 	/* By a hash of an address's first bits: lengths of rows that these may begin, a bit each,
@@ -89,9 +89,22 @@ static inline unsigned near_of(struct halves ip)
 	return (unsigned)(first * UINT64_C(0x9e3779b97f4a7c15) >> (64 - NEAR_INDEX_BITS));
 }
 
+static inline uint64_t folded(uint64_t a, uint64_t b)
+{
+	const unsigned __int128 x = (unsigned __int128)a * b;
+
+	return (uint64_t)(x >> 64) ^ (uint64_t)x;
+}
+
+/* Hosts and subnets are numbered by the last bytes of each half, and one after the other: what is
+ * simpler (sums of products, one product, its upper or lower half) has draws of the secret with
+ * which such numbers lie in heaps. Any odd factors with half of their bits set do. */
 static inline uint32_t slot_of(const struct prefix6 *p, struct halves key)
 {
-	return (uint32_t)((key.hi * p->multiplier.hi + key.lo * p->multiplier.lo) >> p->shift);
+	const uint64_t hi = folded(key.hi ^ p->secret.hi, UINT64_C(0x9e3779b97f4a7c15));
+
+	return (uint32_t)(folded(hi ^ key.lo ^ p->secret.lo, UINT64_C(0xd6e8feb86659fd93)) >>
+			  p->shift);
 }
 
 static inline bool is_of(const struct slot *s, struct halves key)
@@ -239,12 +252,23 @@ static int hash_create(struct prefix6 *p, const struct prefix6_sizes *sizes, uin
 		return -ENOMEM;
 	p->shift = 64 - slot_bits;
 	p->last = (UINT32_C(1) << slot_bits) - 1;
-	p->multiplier = (struct halves){rte_rand() | 1, rte_rand() | 1};
+	p->secret = (struct halves){rte_rand(), rte_rand()};
 	for (unsigned bits = PREFIX6_BITS; bits > 0; bits--)
 		if (sizes->n[bits] > 0)
 			p->length[p->n_lengths++] =
 				(struct length){mask_of(bits), (uint8_t)(bits + 1), sizes->n[bits]};
 	return 0;
+}
+
+unsigned prefix6_longest(const struct prefix6 *p)
+{
+	unsigned longest = 0;
+
+	for (uint32_t i = 0; p->slot != NULL && i <= p->last; i++)
+		if (p->slot[i].used)
+			longest =
+				RTE_MAX(longest, ((i - slot_of(p, p->slot[i].key)) & p->last) + 1);
+	return longest;
 }
 
 /* ---- the trie ---- */

@@ -51,5 +51,7 @@ void prefix6_lookup(const struct prefix6 *p, const struct wire_ip *ip, uint16_t 
 
 /* Whether it is rte_fib6's trie; for tests and whoever wants to know where memory is. */
 bool prefix6_is_trie(const struct prefix6 *p);
+/* Slots that a look-up of one length goes through at most, of a hash table. */
+unsigned prefix6_longest(const struct prefix6 *p);
 
 #endif

@@ -234,6 +234,28 @@ static void last_address(void **state)
 	}
 }
 
+/* Hosts are numbered as their subnets are. */
+static void counted(void **state)
+{
+	enum { SUBNETS = 128, HOSTS = 250, LONGEST = 100 };
+
+	(void)state;
+	for (unsigned round = 0; round < 4; round++) {
+		struct prefix6_sizes sizes = {.n[PREFIX6_BITS] = SUBNETS * HOSTS};
+		struct wire_ip ip = {.b = {0x20, 0x01, 0x0d, 0xb8}};
+		struct prefix6 *p;
+
+		assert_int_equal(prefix6_create(&sizes, NONE, &p), 0);
+		for (unsigned i = 0; i < SUBNETS * HOSTS; i++) {
+			ip.b[7] = (uint8_t)(i / HOSTS);
+			ip.b[15] = (uint8_t)(i % HOSTS);
+			assert_int_equal(prefix6_add(p, &ip, PREFIX6_BITS, 1), 0);
+		}
+		assert_in_range(prefix6_longest(p), 1, LONGEST);
+		prefix6_destroy(p);
+	}
+}
+
 /* Bursts as they are: much the same, or a few addresses by turns. */
 static void alike(void **state)
 {
@@ -306,6 +328,7 @@ int main(void)
 		cmocka_unit_test(many_rows),
 		cmocka_unit_test(too_many_lengths),
 		cmocka_unit_test(last_address),
+		cmocka_unit_test(counted),
 		cmocka_unit_test(alike),
 		cmocka_unit_test(full),
 	};
