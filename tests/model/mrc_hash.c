@@ -251,7 +251,7 @@ static uint64_t hash_doubts(uint64_t h, const struct view *v)
 /* Samples are too few for the shortest to be forgotten. */
 static uint64_t hash_rtt(uint64_t h, const struct mrc_rtt *r)
 {
-	if (r->young >= MRC_RTT_SPAN) {
+	if (r->ns != 0 && r->young == 0) {
 		fprintf(stderr, "incline-model-mrc: more round trips than are told apart\n");
 		exit(2);
 	}
