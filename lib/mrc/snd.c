@@ -22,6 +22,7 @@ void mrc_snd_patience(struct mrc_snd *s, uint8_t timeout, uint8_t linear_cnt, ui
 	s->interval = (uint64_t)TICK_NS << (timeout ? timeout : MRC_TIMEOUT_DEFAULT);
 	s->linear_cnt = linear_cnt;
 	s->exp_cnt = exp_cnt;
+	s->try_at = 0;
 }
 
 int mrc_snd_init(struct mrc_snd *s, const struct mrc_snd_config *config, struct mrc_sent *sent)
