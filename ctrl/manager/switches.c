@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is done with the switches, and what their agents say: answers to ask.c's, and events. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,7 +193,7 @@ static void group_failed(struct manager *m, struct mg_switch *s, const json_t *e
 	if (mgr_jobs_group_failed(m->jobs, epoch, s->node, m->now)) {
 		failure(event, text, sizeof(text));
 		mg_say(m, JOURNAL_ERR, "%s: a group of job %s failed: %s", s->name, job, text);
-		mgr_jobs_note(m->jobs, epoch, text);
+		mgr_jobs_note(m->jobs, epoch, 0, m->now, text);
 		return;
 	}
 	a = mg_adopted_find(m, job, epoch);
@@ -224,7 +225,7 @@ static void group_stalled(struct manager *m, const struct mg_switch *s, const js
 		ranks, n > NAMED ? " and more" : "");
 	mg_say(m, JOURNAL_WARNING, "job %s: %s", rpc_string(event, "job"), text);
 	if (!ctl_get_u64(json_object_get(event, "epoch"), &epoch))
-		mgr_jobs_note(m->jobs, epoch, text);
+		mgr_jobs_note(m->jobs, epoch, n ? (unsigned)n : UINT_MAX, m->now, text);
 }
 
 static void take_event(struct manager *m, struct mg_switch *s, const json_t *event)

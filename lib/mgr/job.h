@@ -214,9 +214,12 @@ unsigned mgr_jobs_missing(struct mgr_jobs *js, uint64_t epoch, unsigned node, ui
  * the other, each with what the one before returned, they look at each run once. */
 uint64_t mgr_jobs_expected(const struct mgr_jobs *js, unsigned node, uint64_t before);
 
-/* What else is known of how a run fares, in a few words: explain says it, until the next; it is
+/* What else is known of how a run fares, in a few words that explain says: why it failed (of: 0),
+ * or of how many ranks one must be what it waits for (UINT_MAX: not known), and since when that is
+ * known. What tells more of them apart than another of the last ten seconds does not count. It is
  * forgotten with the run, and not kept. */
-void mgr_jobs_note(struct mgr_jobs *js, uint64_t epoch, const char *text);
+void mgr_jobs_note(
+	struct mgr_jobs *js, uint64_t epoch, unsigned of, uint64_t now, const char *text);
 
 /* The next run's epoch. */
 uint64_t mgr_jobs_next_epoch(const struct mgr_jobs *js);

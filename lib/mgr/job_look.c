@@ -130,12 +130,23 @@ static void phase_line(const struct mgr_run *r, uint64_t now, char *line, size_t
 			(unsigned long long)((now - r->since) / 1000000000));
 }
 
+/* Whom it waited for is of no interest once it is over. */
+static void note_line(const struct mgr_run *r, uint64_t now, char *line, unsigned len)
+{
+	if (r->note[0] && r->note_of == 0)
+		snprintf(line, len, "; %s", r->note);
+	else if (r->note[0] && r->end == MGR_END_NONE)
+		snprintf(line, len, "; %llu s ago %s",
+			(unsigned long long)((now - r->note_at) / SECOND), r->note);
+	else
+		line[0] = '\0';
+}
+
 int mgr_jobs_explain(
 	const struct mgr_jobs *js, const char *name, uint64_t now, char *line, unsigned len)
 {
 	const struct mgr_run *r = mgr_run_find(js, mgr_jobs_find(js, name));
-	char at[MGR_LINE_LEN];
-	char rest[MGR_LINE_LEN];
+	char at[MGR_LINE_LEN], rest[MGR_LINE_LEN], note[MGR_LINE_LEN];
 
 	if (r == NULL)
 		return -ENOENT;
@@ -156,15 +167,19 @@ int mgr_jobs_explain(
 	else
 		snprintf(rest, sizeof(rest), "%s", mgr_why_line(r->why));
 	phase_line(r, now, at, sizeof(at));
-	snprintf(line, len, "%s, epoch %llu, %s: %s%s%s", r->job.name, (unsigned long long)r->epoch,
-		at, rest, r->note[0] ? "; " : "", r->note);
+	note_line(r, now, note, sizeof(note));
+	snprintf(line, len, "%s, epoch %llu, %s: %s%s", r->job.name, (unsigned long long)r->epoch,
+		at, rest, note);
 	return 0;
 }
 
-void mgr_jobs_note(struct mgr_jobs *js, uint64_t epoch, const char *text)
+void mgr_jobs_note(struct mgr_jobs *js, uint64_t epoch, unsigned of, uint64_t now, const char *text)
 {
 	struct mgr_run *r = mgr_run_find(js, epoch);
 
-	if (r != NULL)
-		snprintf(r->note, sizeof(r->note), "%s", text);
+	if (r == NULL || (r->note[0] && of > r->note_of && now - r->note_at < 10 * SECOND))
+		return;
+	snprintf(r->note, sizeof(r->note), "%s", text);
+	r->note_of = of;
+	r->note_at = now;
 }

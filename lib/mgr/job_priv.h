@@ -39,6 +39,8 @@ struct mgr_run {
 	enum mgr_end end;
 	unsigned culprit;
 	char note[MGR_LINE_LEN / 2]; /* of how it fares, "": none */
+	unsigned note_of;
+	uint64_t note_at;
 	uint64_t since; /* when it went on by the hosts' ring; UINT64_MAX: nobody knows */
 	bool tell;      /* ranks, of the phase */
 	uint64_t phase_by, remove_at, forget_at;

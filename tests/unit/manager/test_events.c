@@ -62,9 +62,34 @@ static void test_stalled(void **state)
 	world_pass(&w, 1000);
 	assert_non_null(strstr(w.said, "made no progress, waiting for rank 1"));
 	explains("active: in the network");
-	explains("; spine");
+	explains("; 0 s ago spine");
 	explains(" made no progress, waiting for rank 1");
 	assert_true(world_active(&w, 0));
+}
+
+static void tell_stall(const char *missing)
+{
+	char event[256];
+
+	snprintf(event, sizeof(event),
+		"{\"jsonrpc\":\"2.0\",\"method\":\"event\",\"params\":{\"seq\":1,\"ns\":1,"
+		"\"kind\":\"group_stalled\",\"group\":1,\"name\":\"x\",\"job\":\"job0\","
+		"\"epoch\":%llu,\"missing\":[%s]}}",
+		(unsigned long long)w.job[0].rank[0].epoch, missing);
+	tell(event);
+}
+
+/* Who sees all of a leaf as one says less than the leaf, whichever is heard last. */
+static void test_who_says_most(void **state)
+{
+	(void)state;
+	tell_stall("2");
+	tell_stall("2,3");
+	explains("waiting for rank 2");
+	world_pass(&w, 12000);
+	explains("; 12 s ago leaf0 made no progress, waiting for rank 2");
+	tell_stall("0,1");
+	explains("; 0 s ago leaf0 made no progress, waiting for ranks 0,1");
 }
 
 static void test_failed(void **state)
@@ -104,7 +129,8 @@ static void test_said(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(test_stalled), T(test_failed), T(test_said)};
+	const struct CMUnitTest tests[] = {
+		T(test_stalled), T(test_who_says_most), T(test_failed), T(test_said)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
