@@ -106,12 +106,15 @@ static bool is_trusted(struct bufferevent *bev, char why[REDIAL_WHY_LEN])
 	return false;
 }
 
-/* OpenSSL's own error; 0: none, what has ended the connection was the socket's. */
+/* What the peer has against us, as an alert; 0: nothing. Its end in the middle of the handshake is
+ * nobody's no, nor is a plain line in its place: so speaks a switch that has no room for clients.
+ */
 static unsigned long tls_error(struct bufferevent *bev)
 {
 	unsigned long e;
 
-	while ((e = bufferevent_get_openssl_error(bev)) && ERR_GET_LIB(e) != ERR_LIB_SSL)
+	while ((e = bufferevent_get_openssl_error(bev)) &&
+		(ERR_GET_LIB(e) != ERR_LIB_SSL || ERR_GET_REASON(e) < SSL_AD_REASON_OFFSET))
 		;
 	return e;
 }

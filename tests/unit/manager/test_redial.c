@@ -31,7 +31,7 @@ static uint64_t now_ms;
 static struct sockaddr_in place;
 static struct evconnlistener *listener;
 static struct bufferevent *peer;
-static bool hangs_up;
+static bool hangs_up, is_full;
 
 /* What was heard of it. */
 static unsigned ups, downs, deads, answers, lines;
@@ -60,6 +60,11 @@ static void on_accept(
 {
 	(void)l, (void)from, (void)len, (void)arg;
 	drop_peer();
+	if (is_full) {
+		assert_int_equal(write(fd, "{\"error\":1}\n", 12), 12);
+		close(fd);
+		return;
+	}
 	peer = bufferevent_openssl_socket_new(
 		base, fd, SSL_new(theirs), BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 	bufferevent_setcb(peer, NULL, NULL, on_event, NULL);
@@ -269,6 +274,18 @@ static void nobody_there(void)
 	assert_int_equal(lines, 3);
 }
 
+/* Nor is who has no room for clients, and says so before TLS, somebody who says no. */
+static void no_room(void)
+{
+	listen_there();
+	is_full = true;
+	pass(5000);
+	assert_int_equal(pass(10000), 50);
+	assert_int_equal(lines, 3);
+	is_full = false;
+	listen_no_more();
+}
+
 /* As soon as it is a switch, all that was before is forgotten. */
 static void well(void)
 {
@@ -312,6 +329,7 @@ static void test_redial(void **state)
 	(void)state;
 	kept_away();
 	nobody_there();
+	no_room();
 	well();
 	renewed();
 	after_the_handshake();
