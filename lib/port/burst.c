@@ -320,10 +320,11 @@ int port_bursts_hold(char err[PORT_ERR_LEN])
 {
 	int ret = port_hook("librte_net_memif", "munmap", (void *)unmap);
 
-	if (ret >= 0)
+	if (ret >= 0) {
 		ret = port_hook("librte_net_memif", "mmap64", (void *)map);
-	if (ret == -ENOENT)
-		ret = port_hook("librte_net_memif", "mmap", (void *)map);
+		if (ret == -ENOENT)
+			ret = port_hook("librte_net_memif", "mmap", (void *)map);
+	}
 	return ret < 0 ? port_fail(err, -ret,
 				 "the memif driver's unmapping cannot be held back: %s",
 				 strerror(-ret))
