@@ -141,6 +141,7 @@ class TwoManagers(Etcd):
     def begin(self, job, switch):
         """A job in the network, as rank 0 and the other do it: what they are, and its epoch."""
         ranks, state = self.join(job)
+        self.assertIn('plan', state, state)
         plan, epoch = state['plan'], state['epoch']
         ends = [{'ip': f"10.1.0.{child['rank'] + 1}", 'qpn': child['rank'] + 1, 'port': child['port'], 'host': True,
                  'mac': f"02:00:00:00:00:0{child['rank'] + 1}", 'ranks': [child['rank']]}
